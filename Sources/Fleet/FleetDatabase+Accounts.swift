@@ -126,6 +126,8 @@ extension FleetDatabase {
 
   /// Records the result for an account, releases it, and sets when it is due again.
   ///
+  /// The result is kept with the last ones of the account, and counted for the worker.
+  ///
   /// A newer revision than was backed up makes it due soon, if it follows changes, but only once: a
   /// server may claim revisions that it does not have. A host that failed has fewer places and is
   /// left alone for a while, longer with each failure; each success gives it one place more, and
@@ -173,7 +175,17 @@ extension FleetDatabase {
               now() + make_interval(secs => least(every, \(Self.pauseAfterChange)))
             ELSE now() + make_interval(secs => every * (0.95 + 0.1 * random()))
           END
-          WHERE did = $1 AND holder = $2 AND \(Self.isWrittenLater) RETURNING host)
+          WHERE did = $1 AND holder = $2 AND \(Self.isWrittenLater) RETURNING host),
+      counted AS (
+        UPDATE carpack.worker w SET ended = w.ended + 1,
+          failed = w.failed + CASE WHEN $3 = 'failed' THEN 1 ELSE 0 END
+          FROM ended WHERE w.id = $2),
+      \(Self.keeping(
+        "ended",
+        """
+        $3::carpack.outcome, $10::carpack.account_state, $4::carpack.cause, $5, $9::bigint,
+          (SELECT name FROM carpack.worker WHERE id = $2)
+        """, outcome: "$3"))
       UPDATE carpack.host h SET
         places = CASE WHEN $15::boolean THEN greatest(1, places / 2)
           WHEN $3 = 'failed' THEN greatest(1, places - 1) ELSE places + 1 END,

@@ -194,8 +194,11 @@ extension FleetDatabase {
   package func markAbsent(_ did: String, _ reason: String) async throws {
     try await database.ask(
       """
-      UPDATE carpack.account SET outcome = 'failed', cause = 'absent', reason = $2, rev = NULL,
-        head = NULL, due = now() WHERE did = $1 AND outcome = 'complete'
+      WITH changed AS (
+        UPDATE carpack.account SET outcome = 'failed', cause = 'absent', reason = $2, rev = NULL,
+          head = NULL, due = now() WHERE did = $1 AND outcome = 'complete' RETURNING state),
+      \(Self.keeping("changed", "'failed', state, 'absent', $2, 0, NULL", outcome: "'failed'"))
+      SELECT FROM changed
       """, [did, reason])
   }
 

@@ -22,6 +22,20 @@ package struct FleetStatus: Equatable, Sendable {
     package let running: Int
     /// How many backups it has ended, and how many of them failed.
     package let ended: Int, failed: Int
+    /// For how many seconds it has given no sign of life, if for longer than one that is well: it
+    /// was killed, or cannot reach the database.
+    package let silentSeconds: Int?
+  }
+
+  /// A worker that did not end, and whose lease has run out within an hour: it was killed, or could
+  /// not reach the database.
+  package struct LostWorker: Equatable, Sendable {
+    /// Its name.
+    package let name: String
+    /// When it began, and when its lease has run out.
+    package let since: String, until: String
+    /// How many backups it had ended.
+    package let ended: Int
   }
 
   /// An account that could not be backed up.
@@ -57,12 +71,14 @@ package struct FleetStatus: Equatable, Sendable {
   package var due = 0, lateness = 0.0
   /// How many are being worked on.
   package var running = 0
-  /// The oldest of the accounts' last complete backups; nil if an account never had one.
+  /// The oldest of the active accounts' last complete backups; nil if one of them never had one, or
+  /// there is none.
   package var oldest: String?
   /// The bytes of all archives.
   package var bytes: UInt64 = 0
-  /// Backups that ended in the last hour, and the bytes that they added.
-  package var hourly = 0, hourlyBytes: UInt64 = 0
+  /// Accounts whose last backup ended in the last hour, those whose last try then failed, and the
+  /// bytes that were added.
+  package var hourly = 0, hourlyFailed = 0, hourlyBytes: UInt64 = 0
   /// Hosts and firehoses that broke off or wait and are tried again, and firehoses that have lost
   /// events.
   package var sources: [Source] = []
@@ -70,6 +86,8 @@ package struct FleetStatus: Equatable, Sendable {
   package var alarms: [Source] = []
   /// The workers.
   package var workers: [Worker] = []
+  /// Workers that are gone without having ended.
+  package var lostWorkers: [LostWorker] = []
 }
 
 extension FleetDatabase {
@@ -97,7 +115,8 @@ extension FleetDatabase {
         CASE WHEN bool_and(backed_up IS NOT NULL OR state <> 'active')
           THEN \(Self.time("min(backed_up) FILTER (WHERE state = 'active')")) END,
         coalesce(sum(bytes), 0),
-        count(*) FILTER (WHERE tried > now() - interval '1 hour'),
+        count(*) FILTER (WHERE tried > now() - interval '1 hour' AND outcome <> 'failed'),
+        count(*) FILTER (WHERE tried > now() - interval '1 hour' AND outcome = 'failed'),
         coalesce(sum(added) FILTER (WHERE tried > now() - interval '1 hour'), 0)
       FROM carpack.account a
       """
@@ -107,7 +126,8 @@ extension FleetDatabase {
     (status.due, status.lateness) = (Int(number(2)), number(3))
     status.oldest = all?[4]
     status.bytes = all?[5].flatMap { UInt64($0) } ?? 0
-    (status.hourly, status.hourlyBytes) = (Int(number(6)), all?[7].flatMap { UInt64($0) } ?? 0)
+    (status.hourly, status.hourlyFailed) = (Int(number(6)), Int(number(7)))
+    status.hourlyBytes = all?[8].flatMap { UInt64($0) } ?? 0
     status.outcomes = try await counts(
       "coalesce(outcome::text, 'never')", where: "state = 'active'")
     status.states = try await counts("state", where: "state <> 'active'")
@@ -135,17 +155,43 @@ extension FleetDatabase {
         FROM carpack.host WHERE alarm_since IS NOT NULL ORDER BY 1
       """
     ).map { FleetStatus.Source(url: $0[0] ?? "", reason: $0[1] ?? "") }
-    status.workers = try await database.persistently(
-      """
-      SELECT name, \(Self.time("started")), running, ended, failed
-        FROM carpack.worker WHERE alive_until > now() ORDER BY name
-      """
-    ).map { row in
-      FleetStatus.Worker(
-        name: row[0] ?? "", since: row[1] ?? "", running: row[2].flatMap { Int($0) } ?? 0,
-        ended: row[3].flatMap { Int($0) } ?? 0, failed: row[4].flatMap { Int($0) } ?? 0)
-    }
+    (status.workers, status.lostWorkers) = try await workers()
     return status
+  }
+
+  /// After how many seconds without a sign of life a worker is called silent: one that is well gives
+  /// one every ten seconds.
+  private static let silence = 30
+
+  private func workers() async throws -> ([FleetStatus.Worker], [FleetStatus.LostWorker]) {
+    let rows = try await database.persistently(
+      """
+      SELECT w.name, \(Self.time("w.started")), coalesce(held.number, 0), w.ended, w.failed,
+        CASE WHEN w.alive_until <= now() THEN \(Self.time("w.alive_until")) END,
+        CASE WHEN w.seen < now() - interval '\(Self.silence) seconds'
+          THEN floor(extract(epoch FROM now() - w.seen)) END
+        FROM carpack.worker w LEFT JOIN (
+          SELECT holder, count(*) AS number FROM carpack.account WHERE holder IS NOT NULL
+            GROUP BY holder) held ON held.holder = w.id
+        -- One that could not renew its lease goes on with another.
+        WHERE w.alive_until > now() OR NOT EXISTS (SELECT FROM carpack.worker o
+          WHERE o.name = w.name AND o.alive_until > w.alive_until)
+        ORDER BY w.name, w.started
+      """)
+    func number(_ text: String?) -> Int? { text.flatMap { Int($0) } }
+    var (workers, lost): ([FleetStatus.Worker], [FleetStatus.LostWorker]) = ([], [])
+    for row in rows {
+      let (name, since, ended) = (row[0] ?? "", row[1] ?? "", number(row[3]) ?? 0)
+      if let until = row[5] {
+        lost.append(.init(name: name, since: since, until: until, ended: ended))
+      } else {
+        workers.append(
+          .init(
+            name: name, since: since, running: number(row[2]) ?? 0, ended: ended,
+            failed: number(row[4]) ?? 0, silentSeconds: number(row[6])))
+      }
+    }
+    return (workers, lost)
   }
 
   /// Runs a query that reads all accounts.

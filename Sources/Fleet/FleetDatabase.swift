@@ -84,26 +84,27 @@ package struct FleetDatabase: Sendable {
     try await database.persistently(
       """
       WITH gone AS (DELETE FROM carpack.worker WHERE alive_until < now() - interval '1 hour')
-      INSERT INTO carpack.worker (id, name, alive_until)
-        VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3::integer))
-        ON CONFLICT (id) DO UPDATE SET alive_until = excluded.alive_until
+      INSERT INTO carpack.worker (id, name, alive_until, seen)
+        VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3::integer), clock_timestamp())
+        ON CONFLICT (id) DO UPDATE SET alive_until = excluded.alive_until, seen = excluded.seen
       """, [id, name, "\(seconds)"])
   }
 
-  /// Renews a worker's lease, and says what it has done.
+  /// Renews a worker's lease.
+  ///
+  /// What it has done is counted with each result (``end(_:_:rate:grace:)``), and what it works on
+  /// is what it holds; the number of these that is kept here is for a `status` of 0.2.0.
   ///
   /// - Throws: `DatabaseError`; `CancellationError`.
   /// - Returns: Whether it had not run out.
-  func renew(_ id: String, _ done: FleetCounters.Values, seconds: Int, within limit: Duration)
-    async throws -> Bool
+  func renew(_ id: String, running: Int, seconds: Int, within limit: Duration) async throws -> Bool
   {
     try await !database.ask(
       """
       UPDATE carpack.worker SET alive_until = clock_timestamp() + make_interval(secs => $2::integer),
-        running = $3::integer, ended = $4::bigint, failed = $5::bigint
+        seen = clock_timestamp(), running = $3::integer
         WHERE id = $1 AND alive_until > clock_timestamp() RETURNING 1
-      """,
-      [id, "\(seconds)", "\(done.running)", "\(done.ended)", "\(done.failed)"], within: limit
+      """, [id, "\(seconds)", "\(running)"], within: limit
     ).isEmpty
   }
 

@@ -50,6 +50,8 @@ enum FleetTables {
       failed bigint NOT NULL DEFAULT 0
     );
 
+    ALTER TABLE carpack.worker ADD COLUMN IF NOT EXISTS seen timestamptz; -- its last sign of life
+
     CREATE TABLE IF NOT EXISTS carpack.account (
       did text PRIMARY KEY,
       host text NOT NULL DEFAULT '',    -- the origin of its server; '' before it is looked up
@@ -85,6 +87,19 @@ enum FleetTables {
     CREATE INDEX IF NOT EXISTS account_held ON carpack.account (host) WHERE holder IS NOT NULL;
     CREATE INDEX IF NOT EXISTS account_gone ON carpack.account (host, gone_since)
       WHERE gone_since IS NOT NULL;
+
+    -- The last results of each account.
+    CREATE TABLE IF NOT EXISTS carpack.attempt (
+      did text NOT NULL REFERENCES carpack.account ON DELETE CASCADE,
+      ended timestamptz NOT NULL,
+      outcome carpack.outcome NOT NULL,
+      state carpack.account_state NOT NULL,
+      cause carpack.cause,
+      reason text,
+      added bigint,
+      worker text,                      -- its name
+      PRIMARY KEY (did, ended)
+    );
 
     CREATE TABLE IF NOT EXISTS carpack.host (
       host text PRIMARY KEY,            -- an origin; '' has the accounts that were not looked up

@@ -31,7 +31,8 @@ extension ReportDescription {
       PullCommand.report.description, FleetAddCommand.report.description,
       FleetWorkCommand.report.description, FleetStatusCommand.report.description,
       FleetListCommand.report.description, FleetListCommand.hostReport.description,
-      fleetChangeReport.description, FleetCheckCommand.report.description,
+      FleetHistoryCommand.report.description, fleetChangeReport.description,
+      FleetCheckCommand.report.description,
     ] + BackupEvents.descriptions
 
   // What carpack-serve writes, whose libraries are not linked here.

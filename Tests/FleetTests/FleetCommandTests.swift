@@ -190,6 +190,7 @@ struct `The commands of a fleet` {
     try await TestDatabase.with { database in
       let scene = try Scene(2, database)
       try scene.expect("init --store s3://\(StandInStore.bucket)/")
+      #expect(try !scene.expect("status").text.contains("oldest backup"), "there is no account")
       try scene.command.folder.write(
         "list.txt", Array("\(scene.accounts[0].handle)\ndid:web:nowhere.invalid\n".utf8))
       try scene.expect("add --accounts list.txt")
@@ -199,7 +200,13 @@ struct `The commands of a fleet` {
       let status = try scene.expect("status", 10)
       #expect(status.text.contains("1 complete, 1 failed"))
       #expect(status.text.contains("did:web:nowhere.invalid: "))
-      #expect(status.text.contains("next try"))
+      #expect(status.text.contains("next try") && status.text.contains("1 backup, 1 failure"))
+      let history = try scene.expect("history did:web:nowhere.invalid --json").text
+      #expect(OutputSchema.faults(in: history).isEmpty)
+      #expect(history.contains("\"outcome\":\"failed\""), "\(history)")
+      let line = try scene.expect("history \(scene.accounts[0].handle)").text
+      #expect(line.contains(": complete, ") && line.contains(" added, by "), "\(line)")
+      try scene.expect("history \(scene.accounts[1].handle)", 66)
     }
   }
 

@@ -73,10 +73,10 @@ struct `The leases of a fleet` {
       #expect(
         try await fleet.claim(1, "v").map(\.did) == [first.did], "an answer may have been lost")
       let limit = Database.answerLimit
-      #expect(try await fleet.renew("v", .init(), seconds: 60, within: limit))
+      #expect(try await fleet.renew("v", running: 0, seconds: 60, within: limit))
       try await fleet.database.persistently(
         "UPDATE carpack.worker SET alive_until = now() - interval '1 second' WHERE id = 'v'")
-      #expect(try await !fleet.renew("v", .init(), seconds: 60, within: limit))
+      #expect(try await !fleet.renew("v", running: 0, seconds: 60, within: limit))
       let second = try await fleet.claimed()
       try await fleet.end(first, FleetOutcome(.failed, reason: "too late"))
       #expect(try await fleet.status().outcomes.map(\.name) == ["never"])

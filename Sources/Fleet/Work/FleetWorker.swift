@@ -164,9 +164,9 @@ package struct FleetWorker: Sendable {
       do {
         let limit = min(Database.answerLimit, asked.duration(to: end))
         let seconds = options.leaseSeconds
-        guard try await pulse.renew(holder, counters.values, seconds: seconds, within: limit) else {
-          break
-        }
+        let running = counters.values.running
+        guard try await pulse.renew(holder, running: running, seconds: seconds, within: limit)
+        else { break }
         (end, pause) = (asked + usable, min(length / 3, Self.pulseInterval))
         counters.change { $0.renewed = .now }
         counters.queues = try await pulse.queues()

@@ -10,7 +10,7 @@ struct FleetCommand: Verb {
     "fleet", PackageResources.fleet_txt,
     subcommands: [
       FleetInitCommand.self, FleetAddCommand.self, FleetWorkCommand.self, FleetStatusCommand.self,
-      FleetListCommand.self, FleetPlainChangeCommand<FleetRetry>.self,
+      FleetListCommand.self, FleetHistoryCommand.self, FleetPlainChangeCommand<FleetRetry>.self,
       FleetPlainChangeCommand<FleetPause>.self, FleetPlainChangeCommand<FleetResume>.self,
       FleetRemoveCommand.self, FleetCheckCommand.self,
     ])

@@ -25,9 +25,11 @@ struct FleetStatusCommand: ReportingCommand {
     let of = outcomes.isEmpty ? "" : ": \(outcomes.joined(separator: ", "))"
     Console.print("\(Quantity.count(status.accounts, "account"))\(of)")
     Console.print(
-      "archives: \(Quantity.bytes(status.bytes)); in the last hour \(Quantity.count(status.hourly, "backup")), \(Quantity.bytes(status.hourlyBytes)) added"
+      "archives: \(Quantity.bytes(status.bytes)); in the last hour \(Quantity.count(status.hourly, "backup")), \(Quantity.count(status.hourlyFailed, "failure")), \(Quantity.bytes(status.hourlyBytes)) added"
     )
-    Console.print("oldest backup: \(status.oldest ?? "not every active account has one")")
+    if !status.outcomes.isEmpty {
+      Console.print("oldest backup: \(status.oldest ?? "not every active account has one")")
+    }
     let late = Quantity.duration(seconds: status.lateness)
     Console.print(
       "due: \(Quantity.grouped(status.due))\(status.due > 0 ? ", for up to \(late)" : ""); being worked on: \(Quantity.grouped(status.running))"
@@ -52,8 +54,16 @@ struct FleetStatusCommand: ReportingCommand {
       Console.print("waiting, or interrupted and retried: \(source.url): \(source.reason)")
     }
     for worker in status.workers {
+      let silence = worker.silentSeconds.map { seconds in
+        "; no sign of life for \(Quantity.duration(seconds: Double(seconds))): killed or cut off, others take over when its lease ends"
+      }
       Console.print(
-        "worker \(worker.name), since \(worker.since): works on \(worker.running), \(Quantity.grouped(worker.ended)) done, \(Quantity.grouped(worker.failed)) failed"
+        "worker \(worker.name), since \(worker.since): works on \(worker.running), \(Quantity.grouped(worker.ended)) done, \(Quantity.grouped(worker.failed)) failed\(silence ?? "")"
+      )
+    }
+    for worker in status.lostWorkers {
+      Console.print(
+        "worker \(worker.name), since \(worker.since): killed or cut off, its lease ended at \(worker.until); \(Quantity.grouped(worker.ended)) done"
       )
     }
     if status.workers.isEmpty { Console.print("no worker is running") }
@@ -82,6 +92,17 @@ struct FleetStatusCommand: ReportingCommand {
     Field("running", "accounts it works on") { $0.running }
     Field("ended", "backups it has ended") { $0.ended }
     Field("failed", "those that failed") { $0.failed }
+    Field(
+      "silentSeconds",
+      "seconds without a sign of life, if more than 30: it was killed or cut off; else null"
+    ) { $0.silentSeconds }
+  }
+
+  private static let lostWorker = Fields<FleetStatus.LostWorker> {
+    Field("name", "its name") { $0.name }
+    Field("since", "when it started", .time) { $0.since }
+    Field("until", "when its lease expired", .time) { $0.until }
+    Field("ended", "backups it had ended") { $0.ended }
   }
 
   static let report = Report<FleetStatus>("fleet-status", "`carpack fleet status`.") {
@@ -104,7 +125,8 @@ struct FleetStatusCommand: ReportingCommand {
       .time
     ) { $0.oldest }
     Field("bytes", "bytes of all archives") { $0.bytes }
-    Field("backupsLastHour", "backups that ended in the last hour") { $0.hourly }
+    Field("backupsLastHour", "accounts backed up in the last hour, completely or not") { $0.hourly }
+    Field("failuresLastHour", "accounts whose last try in that hour failed") { $0.hourlyFailed }
     Field("bytesLastHour", "bytes that they added") { $0.hourlyBytes }
     Field("failures", "the newest failures, twenty at most", each: { $0.failures }, as: failure)
     Field(
@@ -115,5 +137,8 @@ struct FleetStatusCommand: ReportingCommand {
       "alarms", "hosts that have lost too many accounts, so that none of their archives is removed",
       each: { $0.alarms }, as: source)
     Field("workers", "workers whose lease has not expired", each: { $0.workers }, as: worker)
+    Field(
+      "lostWorkers", "workers that were killed or cut off, and whose lease expired within an hour",
+      each: { $0.lostWorkers }, as: lostWorker)
   }
 }
