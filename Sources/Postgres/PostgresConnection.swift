@@ -129,8 +129,9 @@ final class PostgresConnection: @unchecked Sendable {
     let message = unsafe firstLine(library.errorField(answer, PostgresLibrary.message))
     let isOpen = unsafe library.status(pointer) == PostgresLibrary.connectionIsOpen
     // 08: connection exceptions. 57P: it is shut down, or not up yet. 53: it lacks something now.
-    // 40: two statements were in each other's way.
-    let mayPass = ["08", "57P", "53", "40"].contains(where: state.hasPrefix)
+    // 25006: it is a standby, or was made one; another host of the URL may not be. 40: two
+    // statements were in each other's way.
+    let mayPass = ["08", "57P", "53", "25006", "40"].contains(where: state.hasPrefix)
     isUsable = isOpen && (!mayPass || state.hasPrefix("40"))
     guard isOpen, !mayPass else { return lost(message.isEmpty ? self.message : message) }
     // 42P01, 42703, 3F000: there is no such table, column, schema.

@@ -111,6 +111,20 @@ struct `The leases of a fleet` {
     }
   }
 
+  @Test func `waits for a standby as for a database that is away`() async throws {
+    try await TestFleet.with(1) { fleet, database in
+      try await database.refuseWrites(true)
+      // It can be read.
+      _ = try await fleet.settings()
+      let error = await #expect(throws: DatabaseError.self) {
+        try await fleet.database.ask("DELETE FROM carpack.worker")
+      }
+      #expect(error?.kind == .connection && error?.description.contains("read-only") == true)
+      try await database.refuseWrites(false)
+      #expect(try await fleet.claim(1, "w").count == 1)
+    }
+  }
+
   @Test func `goes on when the connection was cut`() async throws {
     try await TestFleet.with(1) { fleet, database in
       try await database.cutOff()

@@ -41,6 +41,13 @@ final class TestDatabase: Sendable {
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", [name])
   }
 
+  /// Has connections from now on refuse to write, as those to a standby do, or not.
+  func refuseWrites(_ isRefusing: Bool) async throws {
+    try await Self.connection.persistently(
+      "ALTER DATABASE \(name) SET default_transaction_read_only = \(isRefusing)")
+    try await cutOff()
+  }
+
   /// Does something with an empty database.
   static func with<Value>(_ body: (TestDatabase) async throws -> Value) async throws -> Value {
     let database = try await TestDatabase()
