@@ -70,7 +70,7 @@ extension DatabaseError: Explained {
     case .library: (.unavailable, "install libpq: the package is libpq5, or libpq")
     case .connection: (.unavailable, nil)
     case .statement: (.refused, nil)
-    case .noTables: (.noInput, "\"carpack fleet init\" creates them, and brings older ones up to date")
+    case .noTables: (.noInput, "\"carpack fleet init\" creates them, and updates older ones")
     }
   }
 }

@@ -136,7 +136,8 @@ final class PostgresConnection: @unchecked Sendable {
     guard isOpen, !mayPass else { return lost(message.isEmpty ? self.message : message) }
     // 42P01, 42703, 3F000: there is no such table, column, schema.
     if ["42P01", "42703", "3F000"].contains(state) {
-      return DatabaseError(.noTables, "the database does not have the fleet's tables, or older ones: \(message)")
+      let what = "the database does not have the fleet's tables, or has older ones"
+      return DatabaseError(.noTables, "\(what): \(message)")
     }
     // 57014: it took longer than it may; what is asked again may be faster.
     if state == "57014" { return lost(message) }

@@ -77,7 +77,7 @@ package struct Deletion: Equatable, Sendable {
         } else if found == .none {
           found = .unanswered("\(witness) says \(status.word ?? "nothing") of it")
         }
-      } catch  where found == .none {
+      } catch let error where found == .none {
         found = .unanswered("\(witness): \(error)")
       } catch {}
     }
