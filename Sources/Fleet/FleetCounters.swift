@@ -134,7 +134,7 @@ package final class FleetCounters: Sendable {
     each("queue", "gauge", "Accounts that are due, by host; 10001 for more.", \.due)
     each("host_running", "gauge", "Accounts of a host that are being backed up.", \.running)
     each("host_wait_seconds", "gauge", "Seconds until a host is asked again.", \.waitSeconds)
-    each("host_alarm", "gauge", "Whether too many accounts of the host are gone.", \.alarm)
+    each("host_alarm", "gauge", "Whether the alarm of a host is raised.", \.alarm)
     return text
   }
 }

@@ -26,7 +26,7 @@ package struct FleetHost: Equatable, Sendable {
   package var due = 0.0, running = 0.0, places = 0.0
   /// In how many seconds it may be asked again, and why not now; 0 for now.
   package var waitSeconds = 0.0, waitReason: String?
-  /// 1 if too many of its accounts have gone, so that no archive is removed.
+  /// 1 if its alarm is raised, so that no archive is removed.
   package var alarm = 0.0
   /// Whether an operator has paused it.
   package var isPaused = false

@@ -48,8 +48,8 @@ package struct FleetStatus: Equatable, Sendable {
     package let nextTry: String?
   }
 
-  /// A host whose list broke off, that is not asked for a while, or that has lost too many
-  /// accounts; a firehose that broke off or has lost events.
+  /// A host whose list broke off, that is not asked for a while, or whose alarm is raised; a
+  /// firehose that broke off or has lost events.
   package struct Source: Equatable, Sendable {
     /// Its address.
     package let url: String
@@ -82,7 +82,7 @@ package struct FleetStatus: Equatable, Sendable {
   /// Hosts and firehoses that broke off or wait and are tried again, and firehoses that have lost
   /// events.
   package var sources: [Source] = []
-  /// Hosts that have lost too many accounts, so that nothing of theirs is removed.
+  /// Hosts whose alarm is raised, so that nothing of theirs is removed.
   package var alarms: [Source] = []
   /// The workers.
   package var workers: [Worker] = []
@@ -143,7 +143,9 @@ extension FleetDatabase {
     ).map { FleetStatus.Failure(did: $0[0] ?? "", reason: $0[1] ?? "", nextTry: $0[2]) }
     status.sources = try await database.persistently(
       """
-      SELECT host, reason FROM carpack.host WHERE reason IS NOT NULL
+      SELECT host, reason || coalesce('; listed again at '
+          || CASE WHEN due < 'infinity' THEN \(Self.time("due")) END, '')
+          FROM carpack.host WHERE reason IS NOT NULL
         UNION ALL SELECT host, wait_reason || '; asked again at ' || \(Self.time("wait_until"))
           FROM carpack.host WHERE wait_until > now()
         UNION ALL SELECT url, reason FROM carpack.firehose WHERE reason IS NOT NULL ORDER BY 1

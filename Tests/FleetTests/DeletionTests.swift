@@ -12,12 +12,14 @@ import Testing
     var losses = HostLosses(host: "https://pds.example.com", accounts: 100)
     var evidence = DeletionEvidence.server
     let decision: DeletionRule.Decision
+    var isNew = false
 
     init(
       _ name: String, _ testimony: Deletion.Testimony?, _ decision: DeletionRule.Decision,
       accounts: Int = 100, others: Int = 0, gone: Int = 1, isAlarmed: Bool = false,
-      isApproved: Bool = false
+      isApproved: Bool = false, isNew: Bool = false
     ) {
+      self.isNew = isNew
       (testDescription, self.testimony, self.decision) = (name, testimony, decision)
       losses = HostLosses(
         host: "https://pds.example.com", accounts: accounts, goneInADay: gone, onItsWord: others,
@@ -33,6 +35,7 @@ import Testing
       Case("a relay agrees about the only account", .agreed("r"), .move(witness: "r"), accounts: 1),
       Case(
         "a relay has the account", .denied("r"), .alarm("r has an account that it calls deleted")),
+      Case("a relay still has the account", .denied("r"), .keep("r has the account"), isNew: true),
       Case("a relay does not answer", .unanswered("no answer"), .keep("no answer")),
       Case("nobody else, the first of 100", Deletion.Testimony.none, .move(witness: nil)),
       Case("the fifth of 100", Deletion.Testimony.none, .move(witness: nil), others: 4),
@@ -63,7 +66,7 @@ import Testing
 
   @Test(arguments: Case.all) private func `decides by who agrees, and by the share`(_ row: Case) {
     let deletion = row.testimony.map { Deletion(evidence: row.evidence, testimony: $0) }
-    #expect(DeletionRule.decide(deletion, row.losses) == row.decision)
+    #expect(DeletionRule.decide(deletion, row.losses, isNew: row.isNew) == row.decision)
   }
 }
 

@@ -58,7 +58,7 @@ private struct FleetOf0_2: Sendable {
 @Suite(
   .ownThread, .serialized, .timeLimit(.minutes(15)),
   .enabled(if: TestDatabase.server != nil, Comment(rawValue: TestDatabase.absence)))
-struct `Workers of 0·2·0 and of this version` {
+struct `Workers of two versions` {
   @Test func `keep what they hold while the tables are brought up to date, back and forth`()
     async throws
   {

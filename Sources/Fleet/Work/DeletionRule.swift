@@ -40,7 +40,8 @@ enum DeletionRule {
   /// - Parameters:
   ///   - deletion: what proves that it was deleted; nil if nothing does.
   ///   - losses: what else its host has lost.
-  static func decide(_ deletion: Deletion?, _ losses: HostLosses) -> Decision {
+  ///   - isNew: whether that was found out just now: a witness may hear of it later.
+  static func decide(_ deletion: Deletion?, _ losses: HostLosses, isNew: Bool = false) -> Decision {
     guard !losses.isAlarmed else { return .keep(nil) }
     guard losses.goneInADay <= dailyLimit(of: losses.accounts) else {
       return .alarm("\(losses.goneInADay) accounts are gone within a day")
@@ -49,6 +50,7 @@ enum DeletionRule {
     guard !losses.isApproved else { return .move(witness: theOperator) }
     switch deletion.testimony {
     case .agreed(let witness): return .move(witness: witness)
+    case .denied(let witness) where isNew: return .keep("\(witness) has the account")
     case .denied(let witness): return .alarm("\(witness) has an account that it calls deleted")
     case .unanswered(let why): return .keep(why)
     case .none:

@@ -260,7 +260,8 @@ package struct FleetWorker: Sendable {
     observer(.ended(lease.did, outcome))
     if outcome.state == .missing || outcome.state == .deleted {
       let isFollowed = settings.followsDeletionsAfter != nil
-      _ = try await decide(lease.did, isFollowed ? deletion : nil)
+      _ = try await decide(
+        lease.did, isFollowed ? deletion : nil, isNew: lease.state != .deleted)
     }
   }
 
@@ -318,9 +319,11 @@ package struct FleetWorker: Sendable {
   // MARK: Deletions
 
   /// Decides about an account that is gone, and raises the alarm of its host if that is decided.
-  private func decide(_ did: DID, _ deletion: Deletion?) async throws -> DeletionRule.Decision {
+  private func decide(_ did: DID, _ deletion: Deletion?, isNew: Bool = false) async throws
+    -> DeletionRule.Decision
+  {
     let losses = try await fleet.losses(about: did)
-    let decision = DeletionRule.decide(deletion, losses)
+    let decision = DeletionRule.decide(deletion, losses, isNew: isNew)
     if case .alarm(let reason) = decision, try await fleet.raiseAlarm(losses.host, reason) {
       observer(.alarm(host: losses.host, reason: reason))
     }

@@ -89,7 +89,7 @@ struct FleetListCommand: ReportingCommand {
       parts.append("requests start again in \(time)\(host.waitReason.map { ": \($0)" } ?? "")")
     }
     if host.isPaused { parts.append("paused") }
-    if host.alarm > 0 { parts.append("too many accounts gone: no archive is removed") }
+    if host.alarm > 0 { parts.append("alarm: no archive is removed") }
     let name = host.host.isEmpty ? "(not looked up yet)" : host.host
     Console.print("\(name): \(parts.joined(separator: "; "))")
   }
@@ -122,7 +122,7 @@ struct FleetListCommand: ReportingCommand {
     Field("waitSeconds", "in how many seconds requests to it start again") { Int($0.waitSeconds) }
     Field("waitReason", "why there are no requests now") { $0.waitReason }
     Field("paused", "whether an operator has paused it") { $0.isPaused }
-    Field("alarm", "whether too many accounts have gone, so that no archive is removed") {
+    Field("alarm", "whether its alarm is raised, so that no archive is removed") {
       $0.alarm > 0
     }
   }

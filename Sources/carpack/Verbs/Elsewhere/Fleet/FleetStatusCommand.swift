@@ -134,7 +134,8 @@ struct FleetStatusCommand: ReportingCommand {
       "hosts and firehoses that wait or are retried after an interruption, and firehoses that have lost events",
       each: { $0.sources }, as: source)
     Field(
-      "alarms", "hosts that have lost too many accounts, so that none of their archives is removed",
+      "alarms",
+      "hosts whose lost accounts an operator has to look at; none of their archives is removed",
       each: { $0.alarms }, as: source)
     Field("workers", "workers whose lease has not expired", each: { $0.workers }, as: worker)
     Field(
