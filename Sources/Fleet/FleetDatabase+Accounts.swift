@@ -9,6 +9,8 @@ extension FleetDatabase {
     package let did: DID
     /// The worker's lease.
     let holder: String
+    /// The worker's name, with which its lease begins.
+    var worker: String { String(holder.prefix { $0 != "/" }) }
     /// The origin of its server; empty before it was looked up.
     package let host: String
     /// What the account was, and for how many seconds it has been that.
@@ -154,6 +156,8 @@ extension FleetDatabase {
           backed_up = CASE WHEN $3 = 'complete' THEN now() ELSE backed_up END,
           identified = CASE WHEN $13::boolean THEN now() ELSE identified END,
           state = $10::carpack.account_state,
+          completes = completes + CASE WHEN $3 = 'complete' THEN 1 ELSE 0 END,
+          others = others + CASE WHEN $3 = 'complete' THEN 0 ELSE 1 END,
           evidence = CASE WHEN $10 IN ('removed', 'purged')
             THEN coalesce($11::carpack.evidence, evidence) ELSE $11::carpack.evidence END,
           witness = CASE WHEN $10 IN ('missing', 'deleted', 'removed', 'purged')
@@ -175,17 +179,15 @@ extension FleetDatabase {
               now() + make_interval(secs => least(every, \(Self.pauseAfterChange)))
             ELSE now() + make_interval(secs => every * (0.95 + 0.1 * random()))
           END
-          WHERE did = $1 AND holder = $2 AND \(Self.isWrittenLater) RETURNING host),
+          WHERE did = $1 AND holder = $2 AND \(Self.isWrittenLater)
+          RETURNING host, \(Self.slot(isComplete: "$3 = 'complete'"))),
       counted AS (
         UPDATE carpack.worker w SET ended = w.ended + 1,
           failed = w.failed + CASE WHEN $3 = 'failed' THEN 1 ELSE 0 END
           FROM ended WHERE w.id = $2),
       \(Self.keeping(
         "ended",
-        """
-        $3::carpack.outcome, $10::carpack.account_state, $4::carpack.cause, $5, $9::bigint,
-          (SELECT name FROM carpack.worker WHERE id = $2)
-        """, outcome: "$3"))
+        "$3::carpack.outcome, $10::carpack.account_state, $4::carpack.cause, $5, $9::bigint, $18"))
       UPDATE carpack.host h SET
         places = CASE WHEN $15::boolean THEN greatest(1, places / 2)
           WHEN $3 = 'failed' THEN greatest(1, places - 1) ELSE places + 1 END,
@@ -202,7 +204,7 @@ extension FleetDatabase {
         outcome.reason, outcome.rev, outcome.head, outcome.bytes.map { "\($0)" },
         "\(outcome.added)", outcome.state.rawValue, outcome.evidence?.rawValue, outcome.trash,
         "\(outcome.isIdentified)", grace.map { "\($0)" }, "\(outcome.isHostFault)", "\(rate)",
-        outcome.witness,
+        outcome.witness, lease.worker,
       ])
   }
 

@@ -19,23 +19,25 @@ extension FleetDatabase {
   /// must not push out the failure before them.
   private static let kept = 10
 
-  /// A statement, in a `WITH`, that keeps the result of the account `$1` of a query `changed`, and
-  /// one that deletes results that are older than the last ones of their kind.
+  /// The row of the next result of an account, which takes the place of the oldest of its kind, in
+  /// SQL; `completes` and `others` count both kinds.
+  static func slot(isComplete: String) -> String {
+    "CASE WHEN \(isComplete) THEN completes % \(kept) ELSE \(kept) + others % \(kept) END AS slot"
+  }
+
+  /// A statement, in a `WITH`, that keeps the result of the account `$1`.
   ///
   /// - Parameters:
-  ///   - changed: the name of a query that has a row if there is a result.
+  ///   - changed: the name of a query that has a row with a `slot` if there is a result.
   ///   - values: the outcome, state, cause, reason, added bytes and worker, in SQL.
-  static func keeping(_ changed: String, _ values: String, outcome: String) -> String {
+  static func keeping(_ changed: String, _ values: String) -> String {
     """
     kept AS (
-      INSERT INTO carpack.attempt (did, ended, outcome, state, cause, reason, added, worker)
-        SELECT $1, clock_timestamp(), \(values) FROM \(changed)),
-    pruned AS (
-      DELETE FROM carpack.attempt t USING \(changed)
-        WHERE t.did = $1 AND (t.outcome = 'complete') = (\(outcome) = 'complete')
-          AND t.ended < (SELECT min(ended) FROM (SELECT o.ended FROM carpack.attempt o
-            WHERE o.did = $1 AND (o.outcome = 'complete') = (\(outcome) = 'complete')
-            ORDER BY o.ended DESC LIMIT \(kept - 1)) newest))
+      INSERT INTO carpack.attempt (did, slot, ended, outcome, state, cause, reason, added, worker)
+        SELECT $1, slot, clock_timestamp(), \(values) FROM \(changed)
+        ON CONFLICT (did, slot) DO UPDATE SET ended = excluded.ended, outcome = excluded.outcome,
+          state = excluded.state, cause = excluded.cause, reason = excluded.reason,
+          added = excluded.added, worker = excluded.worker)
     """
   }
 

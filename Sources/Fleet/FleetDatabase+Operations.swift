@@ -160,8 +160,14 @@ extension FleetDatabase {
   /// - Throws: `DatabaseError`; `CancellationError`.
   /// - Returns: How many.
   package func remove(_ selection: FleetSelection) async throws -> Int {
-    let count = try await count(
-      "DELETE FROM carpack.account a WHERE \(selection.condition)", selection.values)
+    let count =
+      try await database.ask(
+        """
+        WITH gone AS (DELETE FROM carpack.account a WHERE \(selection.condition) RETURNING a.did),
+        forgotten AS (DELETE FROM carpack.attempt t USING gone WHERE t.did = gone.did)
+        SELECT count(*) FROM gone
+        """, selection.values, within: Self.longLimit
+      ).first?.first?.flatMap { Int($0) } ?? 0
     if selection.isHost { try await change(host: selection.host, "due = NULL, every = NULL") }
     return count
   }
@@ -196,8 +202,9 @@ extension FleetDatabase {
       """
       WITH changed AS (
         UPDATE carpack.account SET outcome = 'failed', cause = 'absent', reason = $2, rev = NULL,
-          head = NULL, due = now() WHERE did = $1 AND outcome = 'complete' RETURNING state),
-      \(Self.keeping("changed", "'failed', state, 'absent', $2, 0, NULL", outcome: "'failed'"))
+          head = NULL, due = now(), others = others + 1
+          WHERE did = $1 AND outcome = 'complete' RETURNING state, \(Self.slot(isComplete: "false"))),
+      \(Self.keeping("changed", "'failed', state, 'absent', $2, 0, NULL"))
       SELECT FROM changed
       """, [did, reason])
   }

@@ -79,8 +79,11 @@ enum FleetTables {
       trash text,                       -- the key of the archive that was put aside
       recipients text                   -- age recipients of its owner, a blank between them
     ) WITH (fillfactor = 80);
-    -- Version 2 had no recipients, and 0.2.0 no witness.
+    -- Version 2 had no recipients, and 0.2.0 none of the others.
     ALTER TABLE carpack.account ADD COLUMN IF NOT EXISTS recipients text,
+      -- How many results of either kind there were.
+      ADD COLUMN IF NOT EXISTS completes integer NOT NULL DEFAULT 0,
+      ADD COLUMN IF NOT EXISTS others integer NOT NULL DEFAULT 0,
       ADD COLUMN IF NOT EXISTS witness text; -- who agrees that it was deleted
     CREATE INDEX IF NOT EXISTS account_queue ON carpack.account (host, due)
       WITH (fillfactor = 80) WHERE NOT paused;
@@ -88,9 +91,10 @@ enum FleetTables {
     CREATE INDEX IF NOT EXISTS account_gone ON carpack.account (host, gone_since)
       WHERE gone_since IS NOT NULL;
 
-    -- The last results of each account.
+    -- The last results of each account: a row is written again when ten of its kind are newer.
     CREATE TABLE IF NOT EXISTS carpack.attempt (
-      did text NOT NULL REFERENCES carpack.account ON DELETE CASCADE,
+      did text NOT NULL,
+      slot integer NOT NULL,
       ended timestamptz NOT NULL,
       outcome carpack.outcome NOT NULL,
       state carpack.account_state NOT NULL,
@@ -98,8 +102,8 @@ enum FleetTables {
       reason text,
       added bigint,
       worker text,                      -- its name
-      PRIMARY KEY (did, ended)
-    );
+      PRIMARY KEY (did, slot)
+    ) WITH (fillfactor = 80);
 
     CREATE TABLE IF NOT EXISTS carpack.host (
       host text PRIMARY KEY,            -- an origin; '' has the accounts that were not looked up
