@@ -8,6 +8,7 @@ package import Terminal
 extension FetchFailure: Explained {
   package var explanation: Explanation {
     switch kind {
+    case .temporary: (.temporary, nil)
     case .unavailable: (.unavailable, nil)
     case .noAddress: (.usage, "an address in a store is s3://bucket/key")
     case .noProxy: (.usage, TransportError.proxyHint)

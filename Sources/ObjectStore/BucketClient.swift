@@ -238,7 +238,9 @@ extension BucketClient {
         (.conditionFailed, "the object has been replaced in the meantime")
       case (_, let code?) where Self.passingCodes.contains(code):
         (.unavailable, "the store is not available now")
-      case (500..., _), (429, _): (.unavailable, "the store is not available now")
+      case (let status, _) where HTTPStatus.mayPass(status):
+        (.unavailable, "the store is not available now")
+      case (500..., _): (.unsupported, "the store cannot do that")
       case (_, "ExpiredToken"), (_, "TokenRefreshRequired"):
         (.denied, "the credentials have expired")
       case (_, "RequestTimeTooSkewed"):

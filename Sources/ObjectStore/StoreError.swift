@@ -18,6 +18,8 @@ package struct StoreError: NetworkFault, Equatable, Sendable, CustomStringConver
     case conditionFailed
     /// The store is too busy, or broken for now.
     case unavailable
+    /// The store cannot do that, now or later.
+    case unsupported
     /// The store does not copy parts of existing objects.
     case cannotCopy
     /// What was named is not an address in a store; no request was made.

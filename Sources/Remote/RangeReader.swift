@@ -53,7 +53,7 @@ extension RangeReader {
   func refusePage(_ response: HTTPResponse, _ beginning: [UInt8]) throws {
     guard response.isForBrowsers(beginning) else { return }
     throw FetchFailure(
-      .unavailable, "\(name): \(Self.pageBefore) (status \(response.status))",
+      .temporary, "\(name): \(Self.pageBefore) (status \(response.status))",
       status: response.status)
   }
 
@@ -130,11 +130,12 @@ struct WebFile: RangeReader {
     let status = delivery.response.status
     let (kind, what): (FetchFailure.Kind, String) =
       switch status {
-      case _ where isChallenge(delivery): (.unavailable, Self.pageBefore)
+      case _ where isChallenge(delivery): (.temporary, Self.pageBefore)
+      case _ where HTTPStatus.mayPass(status): (.temporary, "the server cannot answer now")
       case 404, 410: (.absent, "not found")
       case 401, 403: (.forbidden, "the server denies access")
       case 412: (.replaced, "it has been replaced")
-      case 429, 500...: (.unavailable, "the server cannot answer now")
+      case 500...: (.unavailable, "the server cannot answer")
       default: (.refused, "the server refuses the request")
       }
     throw FetchFailure(kind, "\(name): \(what) (status \(status))", status: status)
@@ -179,7 +180,8 @@ extension FetchFailure {
       case .noAddress: .noAddress
       case .denied, .noCredentials: .forbidden
       case .conditionFailed: .replaced
-      case .unavailable, .unconfirmed: .unavailable
+      case .unavailable: .temporary
+      case .unsupported, .unconfirmed: .unavailable
       case .refused, .cannotCopy, .noSuchUpload, .malformed: .refused
       }
     self.init(kind, "\(error)", status: error.status, code: error.code)
@@ -196,7 +198,7 @@ extension FetchFailure {
       case .unusableURL, .unusablePin, .malformedAnswer, .refusedAddress, .refusedRedirect,
         .tooManyRedirects, .tooLong, .notSecure:
         .refused
-      default: .unavailable
+      default: error.mayPass ? .temporary : .unavailable
       }
     self.init(
       kind, "\(error)", code: error.reason == .proxyRefused ? Self.proxyLogin : nil)

@@ -223,7 +223,7 @@ struct `A bucket` {
     #expect(listed?.kind == .unavailable)
     let object = BucketObject(client: bucket.client, key: "key")
     let read = await #expect(throws: FetchFailure.self) { try await RemoteObject.find(object) }
-    #expect(read?.kind == .unavailable)
+    #expect(read?.kind == .temporary)
   }
 
   @Test func `says that the credentials have ended, whatever the status is`() async throws {

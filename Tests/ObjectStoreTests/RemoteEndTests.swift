@@ -139,14 +139,15 @@ struct `The end of a remote file` {
 
   @Test(
     arguments: [
-      (200, "<!DOCTYPE html><p>Log in", FetchFailure.Kind.unavailable),
-      (403, "<html><script>check()</script>", .unavailable),
-      (503, "<html><script>check()</script>", .unavailable),
+      (200, "<!DOCTYPE html><p>Log in", FetchFailure.Kind.temporary),
+      (403, "<html><script>check()</script>", .temporary),
+      (503, "<html><script>check()</script>", .temporary),
       // The page of a web server that denies access.
       (403, "<html><head><title>403 Forbidden</title></head></html>", .forbidden),
-      (404, "<html>Not found</html>", .absent),
+      (404, "<html>Not found</html>", .absent), (425, "", .temporary), (429, "", .temporary),
+      (500, "", .temporary), (501, "", .unavailable), (505, "", .unavailable),
     ])
-  func `is not taken from a page for a browser`(
+  func `is not taken from a page for a browser or a refusal`(
     status: Int, page: String, kind: FetchFailure.Kind
   ) async throws {
     let transport = ScriptedTransport { _, _ in

@@ -94,7 +94,9 @@ extension ByteSource {
 package struct FetchFailure: Error, Equatable, Sendable, CustomStringConvertible {
   /// The kind of failure.
   package enum Kind: Sendable {
-    /// The server cannot be reached, or cannot answer now.
+    /// The server cannot be reached, or cannot answer now; it may answer later.
+    case temporary
+    /// The server cannot answer, now or later.
     case unavailable
     /// The given address is not valid; nothing was requested.
     case noAddress
