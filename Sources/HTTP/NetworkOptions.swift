@@ -43,7 +43,7 @@ public struct NetworkOptions: Sendable {
   package var overloadSeconds = 0.0
   /// The same for what holds archives, an object store or a web server: no such bad minute ends a
   /// long run.
-  package static let badMinute = 120.0
+  package var badMinute = 120.0
   /// How many seconds a request waits for a host that allows none, or is away, before it fails with
   /// ``TransportError/Reason/postponed(seconds:)``; nil to wait as long as the host says.
   package var longestWait: Double?

@@ -73,7 +73,7 @@ package final class BucketClient: Sendable {
     var network = network
     if url != nil { network.plainServers.append(endpoint.origin) }
     network.requestsPerSecond = Self.requestsPerSecond
-    network.overloadSeconds = NetworkOptions.badMinute
+    network.overloadSeconds = network.badMinute
     self.network = try makeNetwork(network)
   }
 

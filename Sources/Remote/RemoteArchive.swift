@@ -47,7 +47,7 @@ package enum RemoteArchive {
     var network = network
     // The user has named it.
     network.plainServers.append(address)
-    network.overloadSeconds = NetworkOptions.badMinute
+    network.overloadSeconds = network.badMinute
     return WebFile(network: try Network(network), url: try HTTPURL(address))
   }
 

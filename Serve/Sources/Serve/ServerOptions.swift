@@ -79,6 +79,8 @@ extension ServerOptions {
     store.isUnsigned = self.store.isUnsigned ?? false
     store.namesBucketInPath = self.store.namesBucketInPath
     var network = NetworkOptions(userAgent: tool.replacing(" ", with: "/"))
+    // Whoever asks this server waits, and may ask again.
+    network.badMinute = 0
     network.caFile = certificates
     return FarArchives(store, network)
   }
