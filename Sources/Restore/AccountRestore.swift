@@ -92,11 +92,22 @@ package struct AccountRestore {
   /// The state of both servers; nil if only blobs were sent, or a signal has arrived.
   private func situation() async -> RestoreSituation? {
     guard !options.sendsBlobsOnly else { return nil }
-    let key = journal?.operation(for: .signingKey)?["verificationMethods"]?[
-      PLCState.signingKeyName]?.string
     return await RestoreSituation.observed(
       report.newDID ?? did, new: options.target, old: options.asNew ? nil : report.oldServer,
-      ownKey: key.map { ($0, keyPath.string) }, network)
+      ownKey: ownKey.map { ($0, keyPath.string) }, network)
+  }
+
+  /// The signing key of the owner's own as `did:key:…`: the one in its file, which serves for any
+  /// server; or the journal's, if that cannot be read.
+  private var ownKey: String? {
+    let noted = journal?.operation(for: .signingKey)?["verificationMethods"]?[
+      PLCState.signingKeyName]?.string
+    guard AtomicFile.isTaken(keyPath) else { return noted }
+    do {
+      return try OwnSigningKey.kept(in: keyPath, options.passphrase).verificationKey.didKey
+    } catch {
+      return noted
+    }
   }
 
   /// The result of a step: what was answered, and whether it had been done before.

@@ -66,6 +66,24 @@ struct `A restore that is refused` {
     try scene.expectMoved()
   }
 
+  @Test func `by a second server, too, still says which key the DID names and where that is`()
+    throws
+  {
+    var behaviour = Behaviour()
+    behaviour.takesImports = false
+    let scene = try loneScene(behaviour)
+    let keeps = "the DID names a signing key of your own, which is in"
+    expect(try run(scene), 13, "not accepting repo imports", keeps)
+    behaviour.userDomain = ".other.example"
+    let other = try StandInPDS(behaviour: behaviour)
+    other.directory = scene.directory
+    let line = scene.line(
+      "--recovery-key recovery.key --email new@example.com --attempts 1 \(RestoreScene.agreed)",
+      login: false
+    ).replacing(scene.new.url, with: other.url)
+    expect(try scene.command.run(line), 13, "not accepting repo imports", keeps)
+  }
+
   @Test(arguments: [true, false])
   func `for blobs that are too long`(_ isSaid: Bool) throws {
     var behaviour = Behaviour()
