@@ -48,7 +48,7 @@ package final class TemporaryFile: @unchecked Sendable {
   /// A file that stays at a path when it is closed, and is continued from there.
   ///
   /// - Parameters:
-  ///   - path: where; nobody but the user can read it.
+  ///   - path: where; it is made with mode 0600.
   ///   - startingOver: whether what is there is discarded.
   /// - Throws: ``BackupError`` if it cannot be opened, or is a link.
   package init(keptAt path: FilePath, startingOver: Bool) throws {

@@ -129,8 +129,8 @@ enum FleetTables {
     CREATE INDEX IF NOT EXISTS host_listing ON carpack.host (due) WHERE due IS NOT NULL;
     INSERT INTO carpack.host (host, places) VALUES ('', 1000000) ON CONFLICT DO NOTHING;
 
-    -- 0.2.0 made a row of each server that it asked, a handle's own website even. Nobody makes one
-    -- now: the table was altered just before, and is locked.
+    -- 0.2.0 made a row for every server that it asked, even a handle's own website. None is being
+    -- made at this moment: the table was altered just before, and is locked.
     DELETE FROM carpack.host h WHERE h.host <> '' AND h.due IS NULL AND h.rate IS NULL
       AND NOT h.paused AND h.alarm_since IS NULL
       AND NOT EXISTS (SELECT FROM carpack.account a WHERE a.host = h.host);

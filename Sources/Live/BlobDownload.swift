@@ -84,7 +84,7 @@ final class BlobDownload {
   /// Continues with what an earlier run has left; returns whether that is all of the blob.
   private func continueLeft() async throws -> Bool {
     guard count == 0, let left = try kept?.piece(of: cid) else { return false }
-    guard 1...limit ~= left.count else { return false }
+    guard left.count > 0, left.count <= limit else { return false }
     (file, count, canResume) = (left, left.count, true)
     arrived(count)
     return try await onOwnQueue { [cid] in

@@ -79,7 +79,7 @@ extension ServerOptions {
     store.isUnsigned = self.store.isUnsigned ?? false
     store.namesBucketInPath = self.store.namesBucketInPath
     var network = NetworkOptions(userAgent: tool.replacing(" ", with: "/"))
-    // Whoever asks this server waits, and may ask again.
+    // Its clients give up long before a store has recovered, and ask again.
     network.badMinute = 0
     network.caFile = certificates
     return FarArchives(store, network)

@@ -21,9 +21,9 @@ package struct Deletion: Equatable, Sendable {
     case agreed(String)
     /// This one has the account as an active one.
     case denied(String)
-    /// Nobody who was asked has answered so that it helps: why.
+    /// No witness gave a usable answer: why.
     case unanswered(String)
-    /// There is nobody else who knows the account.
+    /// There is no witness that knows the account.
     case none
   }
 

@@ -1,5 +1,5 @@
 /// An error of the network, of a server, a directory or a store: it says itself whether asking again
-/// later may help, and nobody else does.
+/// later may help, and callers ask it.
 public protocol NetworkFault: Error {
   /// Whether the same question may be answered some time later.
   var mayPass: Bool { get }
