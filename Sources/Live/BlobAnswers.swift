@@ -121,11 +121,10 @@ extension ListFault {
       return
     }
     guard let failure = BlobFailure(error) else { return nil }
-    let answer = error as? XRPCError
-    guard let isTransient = answer?.mayPass ?? (error as? TransportError)?.isTransient
-    else { return nil }
+    // Others, such as a lack of room, are not about the list.
+    guard error is any NetworkFault else { return nil }
     self.init(
-      reason: answer?.fault == nil ? failure.reason : .malformed, status: failure.status,
-      isTransient: isTransient)
+      reason: (error as? XRPCError)?.fault == nil ? failure.reason : .malformed,
+      status: failure.status, isTransient: error.mayPass)
   }
 }

@@ -14,8 +14,7 @@ package enum FleetWork {
   private static func check(_ destination: BucketDestination) async throws {
     do {
       try await destination.check()
-    } catch let error as StoreError where error.kind == .unavailable {
-    } catch let error as TransportError where error.isTransient {
+    } catch let error where error.mayPass {
     }
   }
 
